@@ -180,15 +180,18 @@ async fn a_full_context_is_compacted_after_the_run() {
     talk(&server, &mut rpc, &["one"]).await;
     server.push(Answer::text("About two.").usage(190_000, 5));
     // The next prompt arrives while the summary is being written.
-    server.push(Answer::text("The summary.").delay(50));
+    server.push(Answer::text("The summary.").held());
     server.push(Answer::text("About three."));
     rpc.run("two").await;
     let start = rpc.event("compaction_start").await;
     assert_eq!(start["reason"], "threshold");
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["isStreaming"], false);
-    rpc.ok(prompt("three")).await;
+    rpc.begin("p", prompt("three")).await;
+    rpc.ok(json!({"type": "get_state"})).await;
+    server.release();
     let end = rpc.event("compaction_end").await;
+    assert_eq!(rpc.response("p").await["success"], true);
     assert_eq!(end["result"]["tokensBefore"], 190_005);
     assert_eq!(end["willRetry"], false);
     rpc.event("agent_start").await;
@@ -306,12 +309,13 @@ async fn queued_messages_are_sent_after_a_compaction() {
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
     server.push(Answer::text("About two.").usage(190_000, 5));
-    server.push(Answer::text("The summary.").delay(50));
+    server.push(Answer::text("The summary.").held());
     server.push(Answer::text("About three."));
     rpc.run("two").await;
     rpc.event("compaction_start").await;
     rpc.ok(json!({"type": "follow_up", "message": "three"}))
         .await;
+    server.release();
     rpc.event("compaction_end").await;
     rpc.event("agent_end").await;
     assert_eq!(request_texts(&server)[1..], ["two", "About two.", "three"]);
@@ -445,9 +449,11 @@ async fn two_compactions_at_a_time_are_one() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one", "two"]).await;
-    server.push(Answer::text("The summary.").delay(50));
+    server.push(Answer::text("The summary.").held());
     rpc.begin("a", compact()).await;
     rpc.begin("b", compact()).await;
+    rpc.ok(json!({"type": "get_state"})).await;
+    server.release();
     // Either of the two may be first: both wait for the session.
     let is_answer = |line: &Value| line["type"] == "response" && line["command"] == "compact";
     let mut failed = Vec::new();

@@ -49,8 +49,10 @@ async fn summarising(answer: Answer) -> (ModelServer, Home, Rpc) {
 /// All waiting prompts woke at once.
 #[tokio::test]
 async fn prompts_that_wait_for_a_compaction_keep_their_order() {
-    let (_server, _home, mut rpc) = summarising(Answer::text("The summary.").delay(400)).await;
+    let (server, _home, mut rpc) = summarising(Answer::text("The summary.").held()).await;
     say_at_once(&mut rpc).await;
+    rpc.ok(command("get_state")).await;
+    server.release();
     assert_eq!(prompt_messages(&mut rpc).await, PROMPTS);
 }
 
@@ -58,9 +60,13 @@ async fn prompts_that_wait_for_a_compaction_keep_their_order() {
 async fn an_input_handler_does_not_change_the_order_of_prompts() {
     let source = r#"export default (pi) => pi.on("input", () => undefined);"#;
     let (server, _home, mut rpc) = with_extension(source).await;
-    server.push(Answer::text("Yes.").delay(300));
+    server.push(Answer::text("Yes.").held());
     server.repeat(Answer::text("Yes."));
     say_at_once(&mut rpc).await;
+    for prompt in PROMPTS {
+        rpc.response(prompt).await;
+    }
+    server.release();
     assert_eq!(prompt_messages(&mut rpc).await, PROMPTS);
 }
 

@@ -15,6 +15,8 @@ pub struct Answer {
     pub(crate) headers: Vec<(String, String)>,
     /// Time between two deltas.
     pub(crate) delay: Duration,
+    /// Whether the first delta waits for [`ModelServer::release`](crate::ModelServer::release).
+    pub(crate) is_held: bool,
     /// Size of the pieces that the body is sent in; with 0, each event is a piece.
     pub(crate) piece: usize,
 }
@@ -145,6 +147,7 @@ impl Answer {
             kind,
             headers: Vec::new(),
             delay: Duration::ZERO,
+            is_held: false,
             piece: 0,
         }
     }
@@ -202,6 +205,12 @@ impl Answer {
     /// Waits this many milliseconds before every delta.
     pub fn delay(mut self, milliseconds: u64) -> Self {
         self.delay = Duration::from_millis(milliseconds);
+        self
+    }
+
+    /// Sends no delta before [`ModelServer::release`](crate::ModelServer::release).
+    pub fn held(mut self) -> Self {
+        self.is_held = true;
         self
     }
 

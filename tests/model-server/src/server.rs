@@ -68,6 +68,8 @@ struct Script {
 struct Progress {
     received: usize,
     hung_up: usize,
+    /// Whether held answers go on.
+    released: bool,
 }
 
 impl ModelServer {
@@ -103,6 +105,11 @@ impl ModelServer {
     /// For clients that send several requests at a time, in any order.
     pub fn answer_by(&self, rule: impl Fn(&Received) -> Option<Answer> + Send + Sync + 'static) {
         self.state.script().rule = Some(Arc::new(rule));
+    }
+
+    /// Lets all held answers go on, also those that are requested later.
+    pub fn release(&self) {
+        self.state.progress.send_modify(|now| now.released = true);
     }
 
     /// Number of answers in the script that were not requested.
@@ -285,11 +292,13 @@ async fn respond(request: Request<Incoming>, state: Arc<State>) -> Response<Body
         Kind::Stream(reply) => {
             let frames = frames(api, &reply, number, &model);
             let pieces = in_pieces(frames, answer.piece);
+            let release = answer.is_held.then(|| state.progress.subscribe());
             let guard = HangUp {
                 state,
                 finished: false,
             };
-            event_stream(play(pieces, answer.delay, reply.ending, guard))
+            let body = play(pieces, release, answer.delay, reply.ending, guard);
+            event_stream(body)
         }
     };
     for (name, value) in answer.headers {
@@ -316,6 +325,7 @@ impl Drop for HangUp {
 
 fn play(
     pieces: Vec<(Bytes, bool)>,
+    release: Option<watch::Receiver<Progress>>,
     delay: Duration,
     ending: Ending,
     guard: HangUp,
@@ -323,8 +333,13 @@ fn play(
     let state = (pieces.into_iter(), guard);
     stream::unfold(state, move |(mut pieces, mut guard)| {
         let ending = ending.clone();
+        let mut release = release.clone();
         async move {
             if let Some((bytes, is_delta)) = pieces.next() {
+                if is_delta && let Some(release) = &mut release {
+                    let released = release.wait_for(|now| now.released).await;
+                    released.expect("the guard keeps the sender");
+                }
                 if is_delta && !delay.is_zero() {
                     tokio::time::sleep(delay).await;
                 }

@@ -149,12 +149,13 @@ async fn dialogs_compactions_and_steering_are_emitted() {
     assert_eq!(failed[1], "manual");
     assert!(failed[2].is_string() && failed[3] == false, "{failed}");
 
-    server.push(Answer::text("Slow.").delay(400));
+    server.push(Answer::text("Slow.").held());
     server.push(Answer::text("Steered."));
     rpc.ok(prompt("go")).await;
     rpc.wait("the user's message", message_end("user")).await;
     rpc.ok(json!({"type": "prompt", "message": "faster", "streamingBehavior": "steer"}))
         .await;
+    server.release();
     rpc.event("agent_end").await;
     let log = logged_until(&mut rpc, &json!(["agent_settled", false])).await;
     let steered = json!(["input", "faster", "rpc", "steer"]);
