@@ -3,7 +3,7 @@
 import { chromium } from "playwright-core";
 
 /** The timeout in milliseconds, for slow machines under load. */
-const PAGE_TIMEOUT = 120_000;
+const PAGE_TIMEOUT = 300_000;
 /** The exit code that tells the caller that the browser, not the page, is the problem. */
 export const NO_BROWSER = 77;
 
