@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::SearchLog;
-use super::listing::{IgnoreRules, list};
+use super::listing::{IgnoreRules, is_missing, list};
 use crate::diagnostic::Diagnostic;
 use crate::paths::ResourceKind;
 use pi_base::normalize;
@@ -47,6 +47,9 @@ pub fn collect_dir(dir: &Path, kind: ResourceKind, log: &mut SearchLog) -> Vec<P
 
 /// Returns the files directly in `dir`, which is how `prompts` and `themes` of a root are read.
 pub(crate) fn files_in(dir: &Path, extension: &str, log: &mut SearchLog) -> Vec<PathBuf> {
+    if is_missing(dir, log) {
+        return Vec::new();
+    }
     let rules = IgnoreRules::default().descend(dir, log);
     let entries = list(dir, &rules, log).into_iter();
     let files = entries.filter(|entry| entry.is_file_with(extension));
@@ -56,6 +59,9 @@ pub(crate) fn files_in(dir: &Path, extension: &str, log: &mut SearchLog) -> Vec<
 /// Returns the extensions in a folder: the folder itself if it is an extension, or else its
 /// files and those of its subfolders that are extensions.
 fn extensions(dir: &Path, log: &mut SearchLog) -> Vec<PathBuf> {
+    if is_missing(dir, log) {
+        return Vec::new();
+    }
     if let Some(entries) = extension_entries(dir, log) {
         return entries;
     }
@@ -145,6 +151,9 @@ fn extension_entries(dir: &Path, log: &mut SearchLog) -> Option<Vec<PathBuf>> {
 }
 
 pub(crate) fn skills(dir: &Path, layout: SkillLayout, log: &mut SearchLog) -> Vec<PathBuf> {
+    if is_missing(dir, log) {
+        return Vec::new();
+    }
     let mut walk = Walk::new(log);
     walk.skills(dir, &IgnoreRules::default(), layout == SkillLayout::Pi);
     walk.found

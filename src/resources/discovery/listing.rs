@@ -67,6 +67,13 @@ impl IgnoreRules {
     }
 }
 
+/// Returns whether a folder that may have resources does not exist, as most do not. Saves the search
+/// for several files in it.
+pub(crate) fn is_missing(dir: &Path, log: &mut SearchLog) -> bool {
+    log.look_up(dir);
+    matches!(dir.try_exists(), Ok(false))
+}
+
 /// Returns the entries of `dir`; none if it does not exist. A folder that cannot be read is
 /// reported.
 pub(crate) fn list(dir: &Path, rules: &IgnoreRules, log: &mut SearchLog) -> Vec<Entry> {
