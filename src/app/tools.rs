@@ -172,8 +172,11 @@ impl Tools {
 
     /// Returns the tools that the model may call.
     pub fn active(&self) -> Vec<Arc<dyn Tool>> {
+        self.active_of(&self.known())
+    }
+
+    fn active_of(&self, known: &[KnownTool]) -> Vec<Arc<dyn Tool>> {
         let active = self.active_names();
-        let known = self.known();
         let find = |name: &String| known.iter().find(|one| one.tool.spec().name == *name);
         let found = active.iter().filter_map(find);
         found.map(|one| one.tool.clone()).collect()
@@ -232,10 +235,12 @@ impl Tools {
     pub fn activate_defaults(&self) {
         let known = self.known();
         let active = self.default_names_of(&known);
-        let known = known.iter().map(|one| one.tool.spec().name.clone());
-        let known = known.collect();
-        *self.names.lock() = ToolNames { active, known };
-        self.rebuild_system_prompt();
+        let names = known.iter().map(|one| one.tool.spec().name.clone());
+        *self.names.lock() = ToolNames {
+            active,
+            known: names.collect(),
+        };
+        self.render_system_prompt(&known);
     }
 
     /// Updates the tools after extensions registered or removed some: new ones become active, those
@@ -265,7 +270,7 @@ impl Tools {
         let added = known.iter().filter(|one| wanted(one)).map(name);
         let all = known.iter().map(name).collect();
         self.names.lock().offer(added, all);
-        self.rebuild_system_prompt();
+        self.render_system_prompt(&known);
     }
 
     /// Activates these tools, as far as they exist, and no others.
@@ -273,12 +278,17 @@ impl Tools {
         let known = self.known();
         let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
         self.names.lock().active = names.into_iter().filter(is_known).collect();
-        self.rebuild_system_prompt();
+        self.render_system_prompt(&known);
     }
 
     /// Renders the system prompt for the active tools and the resources.
     pub fn rebuild_system_prompt(&self) {
-        let tools = self.active();
+        self.render_system_prompt(&self.known());
+    }
+
+    /// Does what [`Self::rebuild_system_prompt`] does, for a caller that has made all tools.
+    fn render_system_prompt(&self, known: &[KnownTool]) {
+        let tools = self.active_of(known);
         let cwd = self.cwd();
         let paths = self.config.paths.with_cwd(&cwd);
         let (mut texts, mut problems) = load_prompt_texts(&paths, &self.config.prompt);
