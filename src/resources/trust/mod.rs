@@ -305,7 +305,7 @@ fn has_resources(folder: &ProjectFolder) -> bool {
     let config = folder.config();
     // A link that leads nowhere may lead somewhere later.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // Most projects have no such folder, and a new session looks for it about ten times.
+    // Most projects have no such folder, and a new session looks for it about four times.
     config.exists() && TRUSTED_NAMES.iter().any(|name| is_there(config.join(name)))
         || !shared_skills(&folder.home, &folder.path).is_empty()
 }
