@@ -175,6 +175,7 @@ impl Tools {
         self.active_of(&self.known())
     }
 
+    /// Returns the known tools that the model may call.
     fn active_of(&self, known: &[KnownTool]) -> Vec<Arc<dyn Tool>> {
         let active = self.active_names();
         let find = |name: &String| known.iter().find(|one| one.tool.spec().name == *name);
@@ -286,7 +287,7 @@ impl Tools {
         self.render_system_prompt(&self.known());
     }
 
-    /// Does what [`Self::rebuild_system_prompt`] does, for a caller that has made all tools.
+    /// Does what [`Self::rebuild_system_prompt`] does, for a caller that has the known tools.
     fn render_system_prompt(&self, known: &[KnownTool]) {
         let tools = self.active_of(known);
         let cwd = self.cwd();

@@ -57,15 +57,15 @@ impl AgentSession {
         if self.child_link.is_child {
             return false;
         }
-        let ours = &self.config.paths;
+        let locations = &self.config.paths;
         let needs_trust = match moment {
-            TrustMoment::Start => trust::has_something_to_trust(&ours.home, cwd),
-            TrustMoment::Later => trust::recheck(ours, cwd),
+            TrustMoment::Start => trust::has_something_to_trust(&locations.home, cwd),
+            TrustMoment::Later => trust::recheck(locations, cwd),
         };
         if trust::is_overridden() || !needs_trust {
             return false;
         }
-        let current = || ours.with_cwd(cwd);
+        let current = || locations.with_cwd(cwd);
         let paths = current();
         let was_trusted = moment == TrustMoment::Start && !paths.ignores_project();
         let is_preloaded = moment == TrustMoment::Start && self.preload(&paths).await;

@@ -18,8 +18,9 @@ const PACKAGE_COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl AgentSession {
-    /// Returns the session's locations for what follows: installing takes a while, and decides
-    /// about the project anew.
+    /// Installs the packages that the settings and the command line name and that are missing.
+    /// Returns the session's locations, read again if packages were looked at: the project may have
+    /// changed meanwhile.
     pub(crate) async fn install_missing(&self, paths: Paths, progress: Progress) -> Paths {
         let named = &self.config.extensions;
         let scopes = [SettingsScope::Global, SettingsScope::Project];
