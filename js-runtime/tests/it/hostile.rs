@@ -524,8 +524,14 @@ async fn dropped_runtime_ends_code_without_a_fault() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(host.lines().len(), lines);
     assert_eq!(host.faults(), []);
-    // No part of the runtime holds the host any more.
-    assert_eq!(std::sync::Arc::strong_count(&host), 1);
+    // The watchdog and the readers of the output have threads of their own, which end after that of
+    // the isolate. Then no part of the runtime holds the host any more.
+    soon(async {
+        while std::sync::Arc::strong_count(&host) > 1 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
