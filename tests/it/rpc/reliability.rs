@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{Home, TIMEOUT, idle, prompt, quiet, with_extension};
+use crate::support::{Home, TIMEOUT, idle, pause, prompt, quiet, with_extension};
 
 fn hello(more: Value) -> Value {
     let mut hello = json!({"type": "hello", "protocolVersion": 1, "client": "the tests"});
@@ -350,13 +350,15 @@ async fn ui_messages_for_a_client_that_does_not_read_are_bounded() {
     let home = Home::new(&server);
     home.extension(
         "floods.ts",
-        r#"export default (pi) => pi.registerCommand("flood", { handler: async (_, { ui }) => {
+        r#"import { writeFileSync } from "node:fs";
+        export default (pi) => pi.registerCommand("flood", { handler: async (_, { ui }) => {
             const long = "x".repeat(20_000);
             for (let n = 1; n <= 2000; n += 1) {
                 ui.notify(`note ${n} ${long}`);
                 ui.setStatus("key", `frame ${n} ${long}`);
                 if (n % 100 === 0) await new Promise((next) => setTimeout(next));
             }
+            writeFileSync("flooded", "");
         } });"#,
     );
     let mut client = Lazy::start(&home);
@@ -365,6 +367,9 @@ async fn ui_messages_for_a_client_that_does_not_read_are_bounded() {
     let before = client.memory();
     let flood = json!({"type": "prompt", "message": "/flood", "id": "flood"});
     client.send(&flood).await;
+    while !home.cwd().join("flooded").exists() {
+        pause(10).await;
+    }
     client.stuck().await;
     let grown = client.memory().saturating_sub(before);
     assert!(grown < 60, "{grown} MiB more");
