@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::panic::Location;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
@@ -119,11 +120,16 @@ impl Rpc {
     }
 
     pub async fn write(&mut self, bytes: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("it is not closed yet");
-        let written = stdin.write_all(bytes).await;
-        if written.and(stdin.flush().await).is_err() {
+        if self.try_write(bytes).await.is_err() {
             panic!("pi does not read its stdin any more\n{}", self.report());
         }
+    }
+
+    /// Writes to stdin. Fails if the program has ended.
+    pub async fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let stdin = self.stdin.as_mut().expect("it is not closed yet");
+        stdin.write_all(bytes).await?;
+        stdin.flush().await
     }
 
     /// Waits for a line, which may have arrived already.
