@@ -1,6 +1,7 @@
 //! The way back of a command's result: to a task of this process, or over the connection of a
 //! process.
 
+use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -66,21 +67,25 @@ impl Reply {
 }
 
 /// Waits for the result or the stop of the isolate, whichever comes first. `replied` resolves to
-/// `None` if there will be no result.
+/// `None` if there will be no result; `reported` when the isolate was stopped and the host knows.
+/// The host knows of a stop before the caller does: the caller may end the program next.
 pub(crate) async fn unless_stopped(
     replied: impl Future<Output = Option<CallResult>>,
     reported: impl Future<Output = Stop>,
     stopped: impl Fn() -> Option<Stop>,
 ) -> Result<CallResult, Unanswered> {
-    let grace = async {
-        let stop = reported.await;
-        tokio::time::sleep(STOP_GRACE).await;
-        stop
-    };
+    let (mut replied, mut reported) = (pin!(replied), pin!(reported));
     tokio::select! {
         biased;
-        result = replied => result.ok_or_else(stopped),
-        stop = grace => Err(Some(stop)),
+        result = &mut replied => match result {
+            Some(result) => Ok(result),
+            None if stopped().is_some() => Err(Some(reported.await)),
+            None => Err(None),
+        },
+        stop = &mut reported => match tokio::time::timeout(STOP_GRACE, replied).await {
+            Ok(Some(result)) => Ok(result),
+            Ok(None) | Err(_) => Err(Some(stop)),
+        },
     }
 }
 
@@ -96,4 +101,23 @@ pub(crate) fn spin_for_reply<T>(result: &mut oneshot::Receiver<T>) -> Option<Opt
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The program ended before the report, when the thread of the isolate ended first.
+    #[tokio::test]
+    async fn a_stop_is_reported_before_its_calls_fail() {
+        let (report, reported) = oneshot::channel();
+        let reported = async { reported.await.unwrap() };
+        let unanswered = std::future::ready(None);
+        let mut call = pin!(unless_stopped(unanswered, reported, || Some(
+            Stop::Deadline
+        )));
+        assert!((&mut call).now_or_never().is_none());
+        report.send(Stop::Deadline).unwrap();
+        assert!(matches!(call.await, Err(Some(Stop::Deadline))));
+    }
 }
