@@ -29,7 +29,7 @@ pub struct Reports {
     pub counters: Arc<ExtensionCounters>,
 }
 
-/// How long an event waits for the reports of its handlers to be shown.
+/// How long an event, or the end of the program, waits for the reports of handlers to be shown.
 const DELIVERY_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Counts reports on their way to the user, so that those of an event's handlers come
@@ -58,7 +58,7 @@ impl ShownReports {
         let mut shown = self.shown.subscribe();
         let all_shown = shown.wait_for(|shown| *shown >= sent);
         if timeout(DELIVERY_DEADLINE, all_shown).await.is_err() {
-            tracing::warn!("an event goes before the reports of its handlers, which are late");
+            tracing::warn!("pi does not wait longer for the reports of handlers, which are late");
         }
     }
 }

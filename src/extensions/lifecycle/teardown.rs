@@ -111,8 +111,8 @@ impl Extensions {
     }
 
     /// Ends everything that extensions hold. Listeners of `exit` have the limit of a
-    /// shutdown; the isolate ends a second later at most. Returns the exit code, which is
-    /// `code` unless a listener has set another.
+    /// shutdown; the isolate ends a second later at most, and its last reports are shown within
+    /// another. Returns the exit code, which is `code` unless a listener has set another.
     pub async fn stop(&self, code: u8) -> u8 {
         self.close_dialogs();
         let _ = tokio::time::timeout(REPORT_TIMEOUT, self.reports.stops.wait_reported()).await;
@@ -131,6 +131,7 @@ impl Extensions {
         self.shutdown_tasks.close();
         let _ = tokio::time::timeout(limit, self.shutdown_tasks.wait()).await;
         current.wait_ended().await;
+        current.host.wait_shown().await;
         current.host.exit_code().unwrap_or(code)
     }
 }

@@ -69,19 +69,22 @@ async fn a_gate_that_does_not_load_after_a_stop_is_reported() {
 
 #[tokio::test]
 async fn a_stop_in_the_last_handler_is_reported_before_the_end() {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    home.settings(json!({"extensionTimeouts": {"spin": 300}}));
-    home.extension(
-        "ext.ts",
-        r#"export default (pi) => pi.on("agent_end", () => { for (;;); });"#,
-    );
-    for _ in 0..3 {
-        server.push(Answer::text("Fine."));
-        let finished = home.run(&["-p", "go"], "").await;
-        let error = finished.stderr.clone();
-        assert_eq!(finished.ok(), "Fine.\n");
-        assert!(error.contains("quarantined"), "{error}");
+    for (event, report) in [
+        ("agent_end", "quarantined"),
+        ("session_shutdown", "stopped at"),
+    ] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.settings(json!({"extensionTimeouts": {"spin": 300}}));
+        let source = format!("export default (pi) => pi.on('{event}', () => {{ for (;;); }});");
+        home.extension("ext.ts", &source);
+        for _ in 0..3 {
+            server.push(Answer::text("Fine."));
+            let finished = home.run(&["-p", "go"], "").await;
+            let error = finished.stderr.clone();
+            assert_eq!(finished.ok(), "Fine.\n");
+            assert!(error.contains(report), "{event}: {error}");
+        }
     }
 }
 
