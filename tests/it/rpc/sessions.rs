@@ -194,9 +194,12 @@ async fn messages_during_a_compaction_are_sent_in_order() {
     rpc.ok(queue("steer", "S")).await;
     rpc.ok(queue("follow_up", "F")).await;
     rpc.begin("X", queue("prompt", "wait, X")).await;
+    let at = rpc.lines().len();
     rpc.reply(&question, yes.clone()).await;
     rpc.event("compaction_end").await;
-    let question = rpc.ui("input").await;
+    // The right to write a summary is returned first, so the handler may already have asked.
+    let is_question = |line: &Value| line["method"] == "input";
+    let (_, question) = rpc.find(at, "the question about X", is_question).await;
     rpc.reply(&question, yes.clone()).await;
     let accepted = rpc.response("X").await;
     assert_eq!(accepted["data"]["disposition"], "started", "{accepted}");
