@@ -197,7 +197,7 @@ async fn messages_during_a_compaction_are_sent_in_order() {
     let at = rpc.lines().len();
     rpc.reply(&question, yes.clone()).await;
     rpc.event("compaction_end").await;
-    // The right to write a summary is returned first, so the handler may already have asked.
+    // The prompt may go on before the client gets `compaction_end`, so the order is open.
     let is_question = |line: &Value| line["method"] == "input";
     let (_, question) = rpc.find(at, "the question about X", is_question).await;
     rpc.reply(&question, yes.clone()).await;

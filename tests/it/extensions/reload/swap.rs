@@ -162,7 +162,7 @@ async fn the_watch_setting_is_read_at_each_reload() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let path = home.extension("m.ts", "export default (pi) => {};");
-    // In one step, as editors do: a file that is half written is loaded, too.
+    // A rename changes the file in one step. The watch would load a half-written file, too.
     let save = |word: &str| {
         let source = format!("export default (pi) => {{}}; // {word}");
         let new = home.file("new.ts", &source);
