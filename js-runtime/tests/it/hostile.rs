@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use js_runtime::{Author, CallError, Fault, LoadError, Stop};
+use js_runtime::{Author, CallError, Fault, LoadError, RuntimeOptions, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Js, TestHost, handlers, options, soon};
@@ -11,6 +11,15 @@ fn with_short_limits() -> Js {
     let mut options = options();
     options.spin_limit = Duration::from_millis(500);
     Js::with(options)
+}
+
+/// Options with a heap of this size, in bytes, and the time to fill it on a busy machine.
+fn small_heap(bytes: usize) -> RuntimeOptions {
+    RuntimeOptions {
+        max_heap: bytes,
+        spin_limit: Duration::from_secs(50),
+        ..options()
+    }
 }
 
 /// Returns extension 1 in this handler.
@@ -121,9 +130,7 @@ async fn memory_hogs_are_stopped() {
         "async () => { const all: any[] = []; for (;;) { await null; all.push({ a: [1, 2, 3] }); } }",
     ] {
         let folder = Folder::new(&[("a.ts", &handlers(&[("hog", hog)]))]);
-        let mut options = options();
-        options.max_heap = 64 << 20;
-        let js = Js::with(options);
+        let js = Js::with(small_heap(64 << 20));
         js.load(1, &folder.path("a.ts")).await.unwrap();
         let answer = soon(js.dispatch("hog", Value::Null)).await;
         assert_eq!(answer, Err(CallError::Stopped(Stop::OutOfMemory)), "{hog}");
@@ -144,9 +151,7 @@ async fn oversized_array_buffers_are_refused() {
         let bomb = format!("() => {{ const all: any[] = []; {bomb} }}");
         let churn = "() => { for (let i = 0; i < 100; i++) new ArrayBuffer(16 << 20); return 1; }";
         let folder = Folder::new(&[("a.ts", &handlers(&[("bomb", &bomb), ("churn", churn)]))]);
-        let mut options = options();
-        options.max_heap = 128 << 20;
-        let js = Js::with(options);
+        let js = Js::with(small_heap(128 << 20));
         js.load(1, &folder.path("a.ts")).await.unwrap();
         let answer = soon(js.dispatch("bomb", Value::Null)).await;
         match answer {
@@ -175,9 +180,7 @@ async fn native_memory_is_counted() {
             )]),
         ),
     ]);
-    let mut options = options();
-    options.max_heap = 64 << 20;
-    let js = Js::with(options);
+    let js = Js::with(small_heap(64 << 20));
     js.load(1, &folder.path("a.ts")).await.unwrap();
     let answer = soon(js.dispatch("read", Value::Null)).await;
     assert_eq!(answer, Err(CallError::Stopped(Stop::OutOfMemory)));
@@ -560,9 +563,7 @@ async fn workers_end_with_their_isolate() {
             "const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(0));",
         ),
     ]);
-    let mut options = options();
-    options.max_heap = 64 << 20;
-    let js = Js::with(options);
+    let js = Js::with(small_heap(64 << 20));
     js.load(1, &folder.path("a.ts")).await.unwrap();
     js.dispatch("start", Value::Null).await.unwrap();
     let beats = |host: &TestHost| {
