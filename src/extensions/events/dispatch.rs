@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -137,14 +138,12 @@ impl Generation {
                 run,
             };
             let limit = self.abandoned.limit_for(handler, self.limit(kind));
-            let handled = self.call_within(
-                extension,
-                name,
-                limit,
-                || format!("The {name} handler"),
-                "dispatch",
-                &dispatch,
-            );
+            let called = match calls_all {
+                true => self.call_detached("dispatch", &dispatch).left_future(),
+                false => self.call("dispatch", &dispatch).right_future(),
+            };
+            let what = || format!("The {name} handler");
+            let handled = self.limit_call(extension, name, limit, what, called);
             let aborted = async {
                 if emission.aborted {
                     tokio::time::sleep(SKIPPED_HANDLER_GRACE).await;

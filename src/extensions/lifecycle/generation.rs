@@ -2,13 +2,16 @@
 //! Each reload makes a new one.
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use js_runtime::{CallError, Memory, RetainedHeap, Runtime, Stop};
 use serde::Serialize;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use super::shutdown;
@@ -178,30 +181,39 @@ impl Generation {
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
         let runtime = self.runtime.as_ref().ok_or(CallFailure::Gone)?;
-        let args = serde_json::to_string(args)
-            .map_err(|error| CallFailure::internal(error.to_string()))?;
-        let result = runtime.call(function, args).await;
-        let result = result.map_err(|error| match error {
-            CallError::Thrown {
-                message,
-                plain,
-                stack,
-            } => CallFailure::Thrown {
-                message,
-                plain,
-                stack,
-            },
-            CallError::Stopped(reason) => CallFailure::Stopped(stop_reason_text(reason)),
-            CallError::Gone => CallFailure::Gone,
-        })?;
-        match result.as_ref().map_or(0, String::len) {
-            0..=MAX_RESULT_BYTES => Ok(result),
-            length => Err(CallFailure::internal(format!(
-                "RangeError: The result has {} MB of JSON; the limit is {} MB",
-                length >> 20,
-                MAX_RESULT_BYTES >> 20
-            ))),
+        call_runtime(runtime, function, to_json(args)?).await
+    }
+
+    /// Like [`Self::call`], but the function is called even if this future is dropped before the
+    /// isolate reaches the call, unless the isolate takes longer than the limit of a shutdown.
+    pub async fn call_detached(
+        &self,
+        function: &'static str,
+        args: &impl Serialize,
+    ) -> Result<Option<String>, CallFailure> {
+        let runtime = self.runtime.clone().ok_or(CallFailure::Gone)?;
+        let args = to_json(args)?;
+        let limit = self.timeouts.shutdown;
+        let (mut reply, result) = oneshot::channel();
+        let mut task = Box::pin(async move {
+            let mut call = pin!(call_runtime(&runtime, function, args));
+            let result = tokio::select! {
+                biased;
+                result = &mut call => Some(result),
+                () = reply.closed() => None,
+            };
+            // An error means that the caller has dropped its future.
+            match result {
+                Some(result) => _ = reply.send(result),
+                None => _ = tokio::time::timeout(limit, call).await,
+            }
+        });
+        // The isolate gets the call before any that the caller makes next.
+        let first_try = tokio::task::coop::unconstrained(&mut task);
+        if first_try.now_or_never().is_none() {
+            self.handle.spawn(task);
         }
+        result.await.unwrap_or(Err(CallFailure::Gone))
     }
 
     /// Returns whether the isolate was stopped and is being replaced.
@@ -222,11 +234,24 @@ impl Generation {
         function: &str,
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
+        let call = self.call(function, args);
+        self.limit_call(extension, event, limit, what, call).await
+    }
+
+    /// Waits for the result of a call as [`Self::call_within`] does.
+    pub async fn limit_call(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        limit: Duration,
+        what: impl FnOnce() -> String,
+        call: impl Future<Output = Result<Option<String>, CallFailure>>,
+    ) -> Result<Option<String>, CallFailure> {
         let mut wait = self.host.slow_notice(extension, event, limit);
         let call = async {
             tokio::select! {
                 biased;
-                result = self.call(function, args) => result,
+                result = call => result,
                 () = self.host.clock.expire(extension, limit) => {
                     self.stop_if_stuck(Some(extension), limit).await;
                     Err(CallFailure::Deadline { what: what(), limit })
@@ -384,6 +409,40 @@ impl Drop for Generation {
                 shutdown::emit_exit_and_stop(runtime, self.host.clone(), self.timeouts.shutdown);
             self.shutdown_tasks.spawn_on(shutdown, &self.handle);
         }
+    }
+}
+
+fn to_json(args: &impl Serialize) -> Result<String, CallFailure> {
+    serde_json::to_string(args).map_err(|error| CallFailure::internal(error.to_string()))
+}
+
+/// Calls a function of the bridge with JSON, as [`Generation::call`] does.
+async fn call_runtime(
+    runtime: &Runtime,
+    function: &str,
+    args: String,
+) -> Result<Option<String>, CallFailure> {
+    let result = runtime.call(function, args).await;
+    let result = result.map_err(|error| match error {
+        CallError::Thrown {
+            message,
+            plain,
+            stack,
+        } => CallFailure::Thrown {
+            message,
+            plain,
+            stack,
+        },
+        CallError::Stopped(reason) => CallFailure::Stopped(stop_reason_text(reason)),
+        CallError::Gone => CallFailure::Gone,
+    })?;
+    match result.as_ref().map_or(0, String::len) {
+        0..=MAX_RESULT_BYTES => Ok(result),
+        length => Err(CallFailure::internal(format!(
+            "RangeError: The result has {} MB of JSON; the limit is {} MB",
+            length >> 20,
+            MAX_RESULT_BYTES >> 20
+        ))),
     }
 }
 

@@ -244,22 +244,30 @@ async fn session_shutdown_follows_session_start() {
             for (const name of ["session_start", "session_shutdown"]) {
                 pi.on(name, () => appendFileSync("diary", name + "\n"));
             }
+            BUSY
         };"#;
-    let closed = async |mode: Mode| {
+    // The thread is busy when `session_start` is emitted, and still busy when pi gives it up.
+    const BUSY: &str = "setTimeout(() => {
+        const end = Date.now() + 1000;
+        while (Date.now() < end);
+    }, 0);";
+    let closed = async |(mode, busy): (Mode, &str)| {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
-        home.extension("diary.ts", DIARY);
+        home.extension("diary.ts", &DIARY.replace("BUSY", busy));
         let (mut child, stdin) = start(&home, mode).await;
         // The pipe closes long before pi writes anything.
         drop(child.stdout.take());
-        let what = format!("{mode:?}");
+        let what = format!("{mode:?}, {busy}");
         assert_eq!(ended(&mut child, &what).await.code(), Some(1), "{what}");
         drop(stdin);
         let diary = fs::read_to_string(home.cwd().join("diary")).unwrap_or_default();
         let all = "session_start\nsession_shutdown\n";
         assert!(diary.is_empty() || diary == all, "{what}: {diary}");
     };
-    join_all([Mode::Print, Mode::Json, Mode::Rpc].map(closed)).await;
+    let modes = [Mode::Print, Mode::Json, Mode::Rpc];
+    let stories = (modes.iter()).flat_map(|&mode| [(mode, ""), (mode, BUSY)]);
+    join_all(stories.map(closed)).await;
 }
 
 #[tokio::test]
