@@ -110,7 +110,7 @@ struct Shared {
 struct State {
     thread: Option<Thread>,
     /// Author of the code that was stopped, and its stack, once they were reported.
-    author: Option<Option<Author>>,
+    author: Option<Author>,
     stack: Option<String>,
     /// Whether the thread is to be interrupted again, and how often it was.
     retries: bool,
@@ -393,9 +393,10 @@ impl Watchdog {
         self.0.event_loop.register(event_loop);
     }
 
-    /// Records the offender; the first one counts. [`Self::report_offender`] follows.
+    /// Records the offender, if it is known; the first one counts. [`Self::report_offender`] follows.
     pub fn note_offender(&self, author: Option<Author>) {
-        self.state().author.get_or_insert(author);
+        let mut state = self.state();
+        state.author = state.author.take().or(author);
     }
 
     /// Called if no code of an extension runs at the moment. Returns true if the thread will be
@@ -413,7 +414,7 @@ impl Watchdog {
     /// Records the offender and the frames of its code; the first one counts.
     pub fn report_offender(&self, author: Option<Author>, stack: String) {
         let mut state = self.state();
-        state.author.get_or_insert(author);
+        state.author = state.author.take().or(author);
         state.stack.get_or_insert(stack);
         drop(state);
         self.wake();
@@ -518,8 +519,8 @@ impl Watchdog {
                 }
                 // The position may still be looked up in a large source map.
                 _ => {
-                    let author = state.author.take().flatten();
-                    return (author, state.stack.take().unwrap_or_default());
+                    let stack = state.stack.take().unwrap_or_default();
+                    return (state.author.take(), stack);
                 }
             }
         }
