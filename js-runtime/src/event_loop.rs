@@ -412,6 +412,8 @@ impl EventLoop {
                 reply(Memory::from_statistics(&isolate.get_heap_statistics()));
             }
             Command::RetainedHeap(reply) => {
+                // On a busy machine a snapshot takes longer than the limit of a slice.
+                let _paused = self.watchdog.pause();
                 let imports = self.isolate.loader.imports.clone();
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 reply(heap_snapshot::retained(isolate, |script| {
@@ -419,6 +421,7 @@ impl EventLoop {
                 }));
             }
             Command::HeapUsed(reply) => {
+                let _paused = self.watchdog.pause();
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 isolate.low_memory_notification();
                 reply(isolate.get_heap_statistics().used_heap_size());
