@@ -126,6 +126,18 @@ pub fn current_thread_id() -> i32 {
     0
 }
 
+/// Returns whether a thread of this process runs, or waits for a processor or the memory manager.
+/// False where the system does not say.
+pub fn is_thread_runnable(thread: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    // The name of the thread, in parentheses, may contain anything.
+    let state = stat.ok().and_then(|stat| {
+        let (_, state) = stat.rsplit_once(") ")?;
+        state.chars().next()
+    });
+    matches!(state, Some('R' | 'D'))
+}
+
 /// Returns the processes that a thread of this process started, with their descendants.
 pub fn started_by_thread(thread: i32) -> Vec<Process> {
     let session = session_of(0);

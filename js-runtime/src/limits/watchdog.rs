@@ -26,18 +26,26 @@ use crate::node::inspector::is_inspected;
 /// Deadline when there is nothing to wait for.
 const NEVER: u64 = u64::MAX;
 
-/// Time that the thread of a stopped isolate gets to report the offender. It takes longer only when
-/// native code blocks it.
+/// Time that the thread of a stopped isolate gets to report the offender, without the time in which
+/// it is runnable. It takes longer only when native code blocks the thread.
 const ATTRIBUTION_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// [`ATTRIBUTION_TIMEOUT`] of a full heap: the thread first ends a garbage collection, which takes
-/// seconds on a busy machine.
+/// Time after which [`ATTRIBUTION_TIMEOUT`] ends for a runnable thread as well: on a busy machine it
+/// may wait for a processor, but native code may also compute.
+const RUNNABLE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Both limits for a full heap: the thread first ends a garbage collection, which takes seconds on a
+/// busy machine.
 const COLLECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn attribution_timeout(stop: Stop) -> Duration {
+/// Time between two looks whether the thread of a stopped isolate is runnable.
+const ATTRIBUTION_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Returns the limits for a blocked and for a runnable thread.
+fn attribution_timeouts(stop: Stop) -> (Duration, Duration) {
     match stop {
-        Stop::OutOfMemory => COLLECTION_TIMEOUT,
-        _ => ATTRIBUTION_TIMEOUT,
+        Stop::OutOfMemory => (COLLECTION_TIMEOUT, COLLECTION_TIMEOUT),
+        _ => (ATTRIBUTION_TIMEOUT, RUNNABLE_TIMEOUT),
     }
 }
 
@@ -465,7 +473,7 @@ impl Watchdog {
         let mut reported = self.0.reported.subscribe();
         // The watchdog may be gone.
         let _ = tokio::time::timeout(
-            attribution_timeout(stop) * 2,
+            attribution_timeouts(stop).1 * 2,
             reported.wait_for(|reported| *reported),
         )
         .await;
@@ -499,10 +507,11 @@ impl Watchdog {
 
     /// Waits for the offender and its stack.
     fn wait_for_offender(&self, stop: Stop) -> (Option<Author>, String) {
-        let deadline = Instant::now() + attribution_timeout(stop);
+        let (blocked_limit, limit) = attribution_timeouts(stop);
+        let begun = Instant::now();
+        let mut blocked = Duration::ZERO;
         loop {
             let mut state = self.state();
-            let left = deadline.checked_duration_since(Instant::now());
             if std::mem::take(&mut state.retries) {
                 drop(state);
                 std::thread::sleep(ATTRIBUTION_RETRY_DELAY);
@@ -512,16 +521,17 @@ impl Watchdog {
                     .request_interrupt(self.0.interrupts.terminate, data);
                 continue;
             }
-            match left {
-                Some(left) if state.stack.is_none() && !state.retired => {
-                    drop(state);
-                    std::thread::park_timeout(left);
-                }
+            let is_over = blocked >= blocked_limit || begun.elapsed() >= limit;
+            if is_over || state.stack.is_some() || state.retired {
                 // The position may still be looked up in a large source map.
-                _ => {
-                    let stack = state.stack.take().unwrap_or_default();
-                    return (state.author.take(), stack);
-                }
+                let stack = state.stack.take().unwrap_or_default();
+                return (state.author.take(), stack);
+            }
+            drop(state);
+            let parked_at = Instant::now();
+            std::thread::park_timeout(ATTRIBUTION_POLL_INTERVAL);
+            if !process_tree::is_thread_runnable(self.0.thread) {
+                blocked += parked_at.elapsed();
             }
         }
     }

@@ -48,8 +48,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// notices nothing else meanwhile.
 const CHILDREN_GRACE: Duration = Duration::from_millis(100);
 
-/// Maximum time that the host gets to process a stop.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time until the offender of a stop is known and the host has processed the stop.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(4);
 
 pub(crate) struct ProcessBackend {
     shared: Arc<Shared>,
