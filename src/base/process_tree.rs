@@ -126,10 +126,10 @@ pub fn current_thread_id() -> i32 {
     0
 }
 
-/// Returns whether a thread of this process runs, or waits for a processor or the memory manager.
-/// False where the system does not say.
+/// Returns whether a thread of this process runs, or waits for a processor, a disk or memory. False
+/// on systems without `/proc`.
 pub fn is_thread_runnable(thread: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
     // The name of the thread, in parentheses, may contain anything.
     let state = stat.ok().and_then(|stat| {
         let (_, state) = stat.rsplit_once(") ")?;

@@ -9,8 +9,8 @@ use super::generation::Generation;
 use crate::events::table;
 use pi_base::process_tree;
 
-/// How long the end waits until a stop of the isolate is reported. Its offender is known after 3 s at
-/// most.
+/// How long the end waits until a stop of the isolate is reported. The offender is known after 3 s at
+/// most, unless the heap is full.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How long child processes of a replaced generation may take to end before the next one is
