@@ -33,7 +33,7 @@ pub(crate) struct QueuedUserMessage {
     /// The next model request waits for this ticket.
     _steered: Option<Ticket>,
     /// Keeps the prompt in `PromptIntake::from_extensions` until it is dropped.
-    _pending: Ticket,
+    pending: Ticket,
 }
 
 /// Sends prompts of extensions, one after the other.
@@ -48,7 +48,7 @@ pub(crate) async fn send_extension_messages(
         is_refused,
         _task,
         _steered,
-        _pending,
+        pending,
     }) = queued.recv().await
     {
         let Some(session) = session.upgrade() else {
@@ -76,13 +76,13 @@ pub(crate) async fn send_extension_messages(
                 if switch_cancel.is_cancelled() {
                     continue;
                 }
-                session
-                    .prompt_in(request, Some(switch_cancel))
-                    .await
-                    .map(drop)
+                session.prompt_in(request, Some(switch_cancel)).await
             }
         };
-        session.report_undelivered(&from, prompted).await;
+        // The run goes on when `Accepted` is dropped. If the ticket were dropped later, an extension
+        // could find the session busy after the run has settled.
+        drop(pending);
+        session.report_undelivered(&from, prompted.map(drop)).await;
     }
 }
 
@@ -194,7 +194,7 @@ impl AgentSession {
         // An error means that the session has ended.
         let _ = self.intake.extension_messages.send(QueuedUserMessage {
             _steered: steers.then(|| self.intake.steering.take()),
-            _pending: self.intake.from_extensions.take(),
+            pending: self.intake.from_extensions.take(),
             request,
             from: self.sender(options.from),
             switch_cancel: self.switcher.cancel.token(),
