@@ -63,7 +63,9 @@ pub(crate) async fn send_extension_messages(
                 own.wait_not_ending().await;
                 if !switch_cancel.is_cancelled() {
                     let ran = own.prompt_in(request, Some(switch_cancel)).await.map(drop);
-                    own.report_undelivered(&from, ran).await;
+                    if let Err(error) = ran {
+                        own.report_undelivered(&from, error).await;
+                    }
                 }
             });
             continue;
@@ -79,10 +81,19 @@ pub(crate) async fn send_extension_messages(
                 session.prompt_in(request, Some(switch_cancel)).await
             }
         };
-        // The run goes on when `Accepted` is dropped. If the ticket were dropped later, an extension
-        // could find the session busy after the run has settled.
-        drop(pending);
-        session.report_undelivered(&from, prompted.map(drop)).await;
+        match prompted {
+            Ok(accepted) => {
+                // The run goes on when `accepted` is dropped. If the ticket were dropped later, an
+                // extension could find the session busy after the run has settled.
+                drop(pending);
+                drop(accepted);
+            }
+            Err(error) => {
+                session.report_undelivered(&from, error).await;
+                // A prompt of the user that waits for this ticket is displayed after the report.
+                drop(pending);
+            }
+        }
     }
 }
 
@@ -173,9 +184,7 @@ impl AgentSession {
                 None if self.is_busy() => {
                     let from = self.sender(options.from);
                     self.emit_first(async move {
-                        session
-                            .report_undelivered(&from, Err(PromptError::Busy))
-                            .await;
+                        session.report_undelivered(&from, PromptError::Busy).await;
                     });
                     return;
                 }
@@ -218,11 +227,10 @@ impl AgentSession {
     }
 
     /// Reports why a prompt of the extension at `from` did not reach the agent.
-    async fn report_undelivered(&self, from: &str, prompted: Result<(), PromptError>) {
-        let text = match prompted {
-            Ok(()) => return,
-            Err(PromptError::Busy) => BUSY.to_string(),
-            Err(error) => error.to_string(),
+    async fn report_undelivered(&self, from: &str, error: PromptError) {
+        let text = match error {
+            PromptError::Busy => BUSY.to_string(),
+            error => error.to_string(),
         };
         self.report(from, "send_user_message", text).await;
     }
