@@ -42,8 +42,17 @@ struct Inner {
     latest_sample: Option<(ExtensionId, Instant)>,
     /// The time slice that runs too long, if there is one.
     slice: Option<LongSlice>,
-    windows: HashMap<ExtensionId, (Instant, Duration)>,
+    windows: HashMap<ExtensionId, Window>,
     reported: HashSet<ExtensionId>,
+}
+
+/// Time of one extension on the thread in one [`SHARE_WINDOW`].
+struct Window {
+    started: Instant,
+    busy: Duration,
+    /// The event, tool or command that the latest sample with a known one belongs to. Samples of
+    /// native code have none.
+    activity: String,
 }
 
 #[derive(Clone)]
@@ -119,18 +128,32 @@ impl ThreadUsage {
         self.inner.lock().called.contains_key(&extension)
     }
 
-    /// Adds time on the thread. Returns whether the extension now exceeds its share for the
-    /// first time. An extension that the user sees already is not reported.
-    fn exceeds_share(&self, extension: ExtensionId, time: Duration) -> bool {
-        let mut inner = self.inner.lock();
+    /// Adds time on the thread, spent in `activity`; an empty one is not known. If the extension
+    /// now exceeds its share for the first time, returns its latest known activity. An extension
+    /// that the user sees already is not reported.
+    fn take_excess(
+        &self,
+        extension: ExtensionId,
+        activity: &str,
+        time: Duration,
+    ) -> Option<String> {
+        let inner = &mut *self.inner.lock();
         let is_shown = inner.shown.contains_key(&extension) || inner.shows(extension);
-        let window = inner.windows.entry(extension);
-        let window = window.or_insert((Instant::now(), Duration::ZERO));
-        if window.0.elapsed() > SHARE_WINDOW {
-            *window = (Instant::now(), Duration::ZERO);
+        let window = inner.windows.entry(extension).or_insert_with(|| Window {
+            started: Instant::now(),
+            busy: Duration::ZERO,
+            activity: String::new(),
+        });
+        if window.started.elapsed() > SHARE_WINDOW {
+            window.started = Instant::now();
+            window.busy = Duration::ZERO;
         }
-        window.1 += time;
-        !is_shown && window.1 > SHARE_LIMIT && inner.reported.insert(extension)
+        window.busy += time;
+        if !activity.is_empty() && window.activity != activity {
+            activity.clone_into(&mut window.activity);
+        }
+        let is_excess = !is_shown && window.busy > SHARE_LIMIT && inner.reported.insert(extension);
+        is_excess.then(|| window.activity.clone())
     }
 
     /// Returns when the user sees no time slice of the extension.
@@ -228,14 +251,15 @@ impl BridgeHost {
         let visible = ["tool:", "shortcut:"];
         let is_expected = visible.iter().any(|prefix| what.starts_with(prefix))
             || ["load", "command"].contains(&what);
-        if (is_expected && self.thread_usage.is_called(extension))
-            || !self.thread_usage.exceeds_share(extension, time)
-        {
+        if is_expected && self.thread_usage.is_called(extension) {
             return;
         }
-        let since = match what {
+        let Some(activity) = self.thread_usage.take_excess(extension, what, time) else {
+            return;
+        };
+        let since = match activity.as_str() {
             "" => String::new(),
-            what => format!(", in work that began in {what}"),
+            activity => format!(", in work that began in {activity}"),
         };
         let (share, window) = (SHARE_LIMIT.as_secs(), SHARE_WINDOW.as_secs());
         let text = format!(
@@ -281,10 +305,13 @@ mod tests {
     #[test]
     fn excess_share_is_reported_once() {
         let usage = ThreadUsage::default();
-        assert!(!usage.exceeds_share(1, SHARE_LIMIT));
-        assert!(!usage.exceeds_share(2, SHARE_LIMIT / 2));
-        assert!(usage.exceeds_share(1, Duration::from_millis(20)));
-        assert!(!usage.exceeds_share(1, Duration::from_millis(20)));
+        let more = Duration::from_millis(20);
+        assert_eq!(usage.take_excess(1, "turn_end", SHARE_LIMIT), None);
+        assert_eq!(usage.take_excess(2, "input", SHARE_LIMIT / 2), None);
+        // The activity of native code is not known.
+        let reported = usage.take_excess(1, "", more);
+        assert_eq!(reported.as_deref(), Some("turn_end"));
+        assert_eq!(usage.take_excess(1, "turn_end", more), None);
     }
 
     /// A notice is due when half of the limit is used, or another handler is blocked.
