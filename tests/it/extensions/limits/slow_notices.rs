@@ -129,8 +129,10 @@ async fn hogged(host: &str, work: &str) {
         nothing,
         "{host}"
     );
-    let waits = reported("extension_wait_start", "keeps.ts");
-    assert!(waits.len() > 1, "{host}: {lines:?}");
+    let mut waits = reported("extension_wait_start", "keeps.ts");
+    // On a busy machine its load may take longer than a second, too.
+    waits.retain(|wait| wait["event"] != "load");
+    assert!(!waits.is_empty(), "{host}: {lines:?}");
     assert_eq!(waits[0]["event"], "session_start", "{host}");
     let errors = reported("extension_error", "keeps.ts");
     let texts = errors.iter().map(|error| error["error"].as_str().unwrap());
