@@ -298,8 +298,9 @@ impl AgentSession {
                 .or_else(|| state.work.ending_run())
                 .map(|run| run.id)
         };
-        self.extensions.abort(run);
+        // First the run: it would go on once its handlers are not waited for.
         self.abort_run();
+        self.extensions.abort(run);
         self.abort_summary();
         // Queued messages wait for the next prompt.
         self.state.lock().prompts.is_run_pending = false;

@@ -117,9 +117,11 @@ impl Generation {
         emission.event.shift_insert(0, "type".into(), name.into());
         // An event of the queue comes from a handler that blocks the queue.
         if !kind.merge.is_queued() {
+            // An abort also empties the queue.
             tokio::select! {
-                () = self.drain_before(kind) => {}
+                biased;
                 () = cancel.cancelled() => self.mark_aborted(kind, &mut emission),
+                () = self.drain_before(kind) => {}
             }
         }
         for (extension, handler) in handlers {

@@ -395,6 +395,9 @@ async fn a_handler_that_hangs_after_an_abort_is_reported() {
     rpc.ok(json!({"type": "abort"})).await;
     let error = rpc.event("extension_error").await;
     assert_eq!(error["event"], "turn_start");
+    // The aborted run calls no further handlers.
+    let is_next = |line: &Value| line["message"] == "context hangs";
+    assert!(!rpc.lines().iter().any(is_next));
     rpc.ok(prompt("two")).await;
     rpc.notified("context hangs").await;
     rpc.ok(json!({"type": "abort"})).await;
