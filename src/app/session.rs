@@ -298,7 +298,7 @@ impl AgentSession {
                 .or_else(|| state.work.ending_run())
                 .map(|run| run.id)
         };
-        // First the run: it would go on once its handlers are not waited for.
+        // The run is aborted first: it would go on once its handlers are no longer waited for.
         self.abort_run();
         self.extensions.abort(run);
         self.abort_summary();

@@ -117,7 +117,7 @@ impl Generation {
         emission.event.shift_insert(0, "type".into(), name.into());
         // An event of the queue comes from a handler that blocks the queue.
         if !kind.merge.is_queued() {
-            // An abort also empties the queue.
+            // The abort counts first: it ends the wait for the queue, too.
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => self.mark_aborted(kind, &mut emission),
