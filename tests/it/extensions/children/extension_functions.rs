@@ -1,7 +1,7 @@
 //! Extensions that child sessions get as functions (`extensionFactories`).
 
 use model_server::{Answer, ModelServer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Home, prompt, with_extension};
 
@@ -162,11 +162,10 @@ async fn turn_end_results_apply_to_the_child() {
     rpc.notified(&expected.to_string()).await;
     let request = server.last_request().body["messages"].to_string();
     assert!(request.contains("And more?"), "{request}");
-    let lines = rpc.lines();
-    let mut errors = lines
-        .iter()
-        .filter(|line| line["type"] == "extension_error");
-    let text = errors.next().unwrap()["error"].as_str().unwrap();
+    // The report may come before the notification or after it.
+    let is_error = |line: &Value| line["type"] == "extension_error";
+    let (_, error) = rpc.find(0, "an extension_error", is_error).await;
+    let text = error["error"].as_str().unwrap();
     assert!(
         text.contains("entries[2]") && text.contains("nonsense"),
         "{text}"
