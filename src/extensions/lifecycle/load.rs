@@ -274,8 +274,9 @@ impl Extensions {
     ) -> Result<(), LoadError> {
         let limit = self.limits.lock().timeouts.load;
         let mut is_aborted = false;
+        // An abort replaces the token, so the load takes it before it begins.
+        let early_cancel = self.wait_cancel.lock().clone();
         let aborted = async {
-            let early_cancel = self.wait_cancel.lock().clone();
             tokio::time::sleep(LOAD_ABORT_GRACE).await;
             let cancel = self.wait_cancel.lock().clone();
             tokio::select! {
