@@ -169,9 +169,9 @@ async fn damaged_cache_is_made_again() {
         wait_until(is_written).await;
         js.runtime.shutdown().await;
     };
-    let made = || ["js", "map", "deps", "cjs", "v8"].map(|ending| sizes(&cache, ending));
-    start(&|| made().iter().all(|files| !files.is_empty())).await;
-    let made = made();
+    let written = || ["js", "map", "deps", "cjs", "v8"].map(|ending| sizes(&cache, ending));
+    start(&|| written().iter().all(|files| !files.is_empty())).await;
+    let made = written();
     for damage in [
         |file: &mut Vec<u8>| file.clear(),
         |file: &mut Vec<u8>| file.truncate(file.len() / 2),
