@@ -195,6 +195,7 @@ impl Extensions {
 
     /// Takes the errors that were reported before [`Self::bind`], instead of showing them.
     pub async fn take_waiting_errors(&self) -> Vec<ExtensionError> {
+        self.current().host.wait_shown().await;
         std::mem::take(&mut *self.waiting_errors.lock().await)
     }
 
