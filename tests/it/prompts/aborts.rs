@@ -360,20 +360,28 @@ async fn the_limit_of_an_unsettled_handler_shrinks() {
     home.settings(json!({"extensionTimeouts": {"handler": 1600}}));
     let mut rpc = home.rpc(&[]);
     server.repeat(Answer::text("Yes."));
+    let is_of = |kind: &'static str| move |line: &Value| line["type"] == kind;
     for limit in [1600, 400, 100] {
+        let from = rpc.count();
         rpc.ok(prompt("go")).await;
-        let wait = rpc.event("extension_wait_start").await;
+        rpc.event("agent_settled").await;
+        // Reports of waiting are not ordered with the events of the run.
+        let (_, wait) = rpc
+            .find(from, "the wait", is_of("extension_wait_start"))
+            .await;
         assert_eq!(
             (&wait["event"], &wait["limitMs"]),
             (&json!("context"), &json!(limit))
         );
-        let end = rpc.event("extension_wait_end").await;
+        let (_, end) = rpc.find(from, "its end", is_of("extension_wait_end")).await;
         assert_eq!(end["outcome"], "abandoned");
-        rpc.event("agent_settled").await;
     }
     rpc.ok(prompt("/settle")).await;
+    let from = rpc.count();
     rpc.ok(prompt("go")).await;
-    let wait = rpc.event("extension_wait_start").await;
+    let (_, wait) = rpc
+        .find(from, "the wait", is_of("extension_wait_start"))
+        .await;
     assert_eq!(wait["limitMs"], 1600);
 }
 

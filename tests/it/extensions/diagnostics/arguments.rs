@@ -292,6 +292,12 @@ async fn a_wrong_label_is_a_warning_and_the_tool_works() {
     assert_eq!(end.unwrap()["result"]["content"][0]["text"], "ran");
     rpc.ok(prompt("/c")).await;
     rpc.notified("flag 5").await;
+    // The calls are reported in their order, whatever else is displayed meanwhile.
+    let is_last = |line: &Value| {
+        let message = line["message"].as_str().unwrap_or_default();
+        message.starts_with("pi.registerShortcut")
+    };
+    rpc.find(0, "the last warning", is_last).await;
     let lines = rpc.lines().into_iter();
     let reports = lines.filter(|line| line["event"] == "load");
     let mut warnings: Vec<String> = reports

@@ -146,6 +146,9 @@ async fn an_unhandled_error_of_a_worker_is_reported() {
     rpc.ok(prompt("/work listens")).await;
     rpc.notified("heard in worker true").await;
     rpc.notified("exit 1").await;
+    // The notification does not wait for the report.
+    let is_error = |line: &Value| line["type"] == "extension_error";
+    rpc.find(0, "the report of the error", is_error).await;
     let lines = rpc.lines();
     let errors = lines
         .iter()
