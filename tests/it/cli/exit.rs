@@ -2,7 +2,6 @@
 //! session is on the disk, and the exit code names the cause.
 
 use std::fs;
-use std::path::Path;
 use std::process::ExitStatus;
 
 use futures::future::join_all;
@@ -12,9 +11,9 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-use crate::support::{Home, TIMEOUT, Terminal, finish, pause, quiet, until_ended};
+use crate::support::{Home, TIMEOUT, Terminal, finish, pause, quiet, until_ended, until_exists};
 
 /// A shell command that never ends and has a child process that never ends.
 const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait";
@@ -113,7 +112,7 @@ impl Story {
 
     async fn in_pipes(&self, home: &Home, what: &str) -> Option<i32> {
         let (mut child, mut stdin) = start(home, self.mode).await;
-        runs(&home.cwd(), what).await;
+        until_exists(&home.cwd().join("pids")).await;
         match self.cause {
             Cause::Signal(signal) => send(child.id().unwrap(), signal),
             Cause::Stdout => drop(child.stdout.take()),
@@ -135,7 +134,7 @@ impl Story {
         terminal.see("/help lists the commands.");
         terminal.see("> ");
         terminal.line("go");
-        runs(&home.cwd(), "a terminal").await;
+        until_exists(&home.cwd().join("pids")).await;
         send(terminal.process_id(), signal);
         Some(terminal.end().cast_signed())
     }
@@ -189,14 +188,6 @@ async fn start(home: &Home, mode: Mode) -> (Child, Option<ChildStdin>) {
         input.write_all(line).await.unwrap();
     }
     (child, stdin)
-}
-
-async fn runs(cwd: &Path, what: &str) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !cwd.join("pids").exists() {
-        assert!(Instant::now() < deadline, "{what}: the tool does not run");
-        pause(10).await;
-    }
 }
 
 fn send(pid: u32, signal: Signal) {
@@ -362,11 +353,9 @@ async fn a_second_signal_ends_the_wait_for_session_shutdown() {
         home.settings(json!({"extensionTimeouts": {"shutdown": 600_000}}));
         home.extension("waits.ts", WAITS);
         let (mut child, stdin) = start(&home, mode).await;
-        runs(&home.cwd(), &what).await;
+        until_exists(&home.cwd().join("pids")).await;
         send(child.id().unwrap(), first);
-        while !home.cwd().join("ends").exists() {
-            pause(10).await;
-        }
+        until_exists(&home.cwd().join("ends")).await;
         send(child.id().unwrap(), second);
         assert_eq!(ended(&mut child, &what).await.code(), Some(code), "{what}");
         drop(stdin);

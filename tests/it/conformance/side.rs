@@ -14,7 +14,9 @@ use super::normal::Names;
 use super::program::{self, Program};
 use super::scenario::{self, Mode, Scenario, Step, Suite, has};
 use super::words::Words;
-use crate::support::{Home, Reference, Rpc, finish, pause, prompt, read_jsonl, without};
+use crate::support::{
+    Home, Reference, Rpc, finish, pause, prompt, read_jsonl, until_exists, without,
+};
 
 /// Records by channel: `events`, `extension`, `responses`, `requests`, `sessions`, `files`,
 /// `terminal`, `shell`, `end`. There is no order between channels: in the original, too, it depends
@@ -255,9 +257,7 @@ impl Side<'_> {
                 rpc.send(&command.to_string()).await;
             }
             Step::WaitFile(name) => {
-                while !self.home.cwd().join(name).exists() {
-                    pause(20).await;
-                }
+                until_exists(&self.home.cwd().join(name)).await;
             }
             Step::End => rpc.close_stdin(),
             Step::Restart(_) => unreachable!("the caller does it"),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Home, TIMEOUT, cache_dir, finish, locked, pause};
+use crate::support::{Home, TIMEOUT, cache_dir, finish, locked, pause, until_exists};
 
 const CLIENT: &str = "redis==6.4.0";
 /// Number of prompts that are answered without incident.
@@ -161,14 +161,6 @@ impl Fleet {
             assert!(Instant::now() < deadline, "{what}: {status:#}");
             pause(100).await;
         }
-    }
-}
-
-async fn until_exists(path: &Path) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !path.exists() {
-        assert!(Instant::now() < deadline, "no {}", path.display());
-        pause(50).await;
     }
 }
 

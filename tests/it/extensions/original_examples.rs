@@ -6,7 +6,7 @@ use std::path::Path;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, locked, message_end, prompt, text_of};
+use crate::support::{Home, Rpc, locked, message_end, prompt, text_of, until_exists};
 
 async fn with(example: &str) -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
@@ -291,9 +291,7 @@ async fn send_user_message() {
     server.push(Answer::text("Steered."));
     server.push(Answer::text("Followed."));
     rpc.ok(prompt("begin")).await;
-    while !home.cwd().join("started").exists() {
-        crate::support::pause(10).await;
-    }
+    until_exists(&home.cwd().join("started")).await;
     rpc.ok(prompt("/followup LATER")).await;
     rpc.notified("Follow-up queued").await;
     rpc.ok(prompt("/steer SOONER")).await;

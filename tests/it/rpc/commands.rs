@@ -6,7 +6,7 @@ use model_server::{Answer, MODEL, ModelServer, PROVIDER};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Home, PIXEL, command, idle, is_running, message_end, pause, prompt, text_of, until_ended,
+    Home, PIXEL, command, idle, is_running, message_end, prompt, text_of, until_ended, until_exists,
 };
 
 #[tokio::test]
@@ -96,9 +96,7 @@ async fn aborting_bash_ends_its_whole_process_tree() {
     rpc.send(&json!({"type": "bash", "command": script, "id": "long"}).to_string())
         .await;
     let child = home.cwd().join("child");
-    while !child.exists() {
-        pause(10).await;
-    }
+    until_exists(&child).await;
     let child = std::fs::read_to_string(child).unwrap();
     let child = child.trim().parse().unwrap();
     assert!(is_running(child));
@@ -194,9 +192,7 @@ async fn steering_joins_after_the_turn_and_follow_ups_at_the_end() {
     server.push(Answer::text("steered"));
     server.push(Answer::text("followed"));
     rpc.ok(prompt("begin")).await;
-    while !home.cwd().join("started").exists() {
-        pause(10).await;
-    }
+    until_exists(&home.cwd().join("started")).await;
     let later = json!({"type": "prompt", "message": "LATER", "streamingBehavior": "followUp"});
     rpc.ok(later).await;
     rpc.ok(json!({"type": "steer", "message": "SOONER"})).await;

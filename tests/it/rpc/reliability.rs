@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{Home, TIMEOUT, idle, pause, prompt, quiet, with_extension};
+use crate::support::{Home, TIMEOUT, idle, prompt, quiet, until_exists, with_extension};
 
 fn hello(more: Value) -> Value {
     let mut hello = json!({"type": "hello", "protocolVersion": 1, "client": "the tests"});
@@ -367,9 +367,7 @@ async fn ui_messages_for_a_client_that_does_not_read_are_bounded() {
     let before = client.memory();
     let flood = json!({"type": "prompt", "message": "/flood", "id": "flood"});
     client.send(&flood).await;
-    while !home.cwd().join("flooded").exists() {
-        pause(10).await;
-    }
+    until_exists(&home.cwd().join("flooded")).await;
     client.stuck().await;
     let grown = client.memory().saturating_sub(before);
     assert!(grown < 60, "{grown} MiB more");

@@ -1,12 +1,12 @@
 //! One session and several programs: which may write when, and how one continues after another.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use super::{path, read_chain, start_session, texts};
-use crate::support::{Home, Rpc, pause, prompt, read_jsonl, text_of};
+use crate::support::{Home, Rpc, prompt, read_jsonl, text_of, until_exists};
 
 /// A session in which `begin` is answered.
 async fn begun() -> (ModelServer, Home, PathBuf) {
@@ -22,12 +22,6 @@ async fn at_work(server: &ModelServer, rpc: &mut Rpc) {
     server.push(Answer::stall());
     rpc.ok(prompt("work")).await;
     server.received(before + 1).await;
-}
-
-async fn wait_for(file: &Path) {
-    while !file.exists() {
-        pause(10).await;
-    }
 }
 
 #[tokio::test]
@@ -178,7 +172,7 @@ async fn a_successor_waits_for_a_slow_shutdown() {
     let mut new = home.rpc(&["--session", path(&file)]);
     assert_eq!(new.message_texts().await.len(), 4);
     old.close_stdin();
-    wait_for(&home.cwd().join("ending")).await;
+    until_exists(&home.cwd().join("ending")).await;
     let line = json!({"type": "prompt", "id": "p", "message": "two"}).to_string();
     new.send(&line).await;
     // The successor answers while it waits.

@@ -134,6 +134,15 @@ pub async fn until_ended(process: u64, what: &str) {
     }
 }
 
+/// Waits until a file exists. Its content may be incomplete, unless it is renamed into place.
+pub async fn until_exists(path: &Path) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "no {}", path.display());
+        pause(10).await;
+    }
+}
+
 /// Runs a slash command and returns the JSON that its handler passes to `ctx.ui.notify`.
 pub async fn command_result(rpc: &mut Rpc, command: &str) -> Value {
     rpc.ok(prompt(&format!("/{command}"))).await;

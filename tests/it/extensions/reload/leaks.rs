@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::support::{Home, TIMEOUT, is_running, pause, prompt};
+use crate::support::{Home, TIMEOUT, is_running, pause, prompt, until_exists};
 
 fn open_descriptors(process: u32) -> usize {
     fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
@@ -67,11 +67,7 @@ async fn the_command_of_exec_sync_ends_with_pi() {
         let mut rpc = home.rpc(&[]);
         rpc.send(&prompt("/wait").to_string()).await;
         let pids = home.cwd().join("pids");
-        let deadline = Instant::now() + TIMEOUT;
-        while !pids.exists() {
-            assert!(Instant::now() < deadline, "{case}: nothing was started");
-            pause(10).await;
-        }
+        until_exists(&pids).await;
         let pids = fs::read_to_string(pids).unwrap();
         let process = Pid::from_raw(rpc.process_id().cast_signed());
         for _ in 0..signals {

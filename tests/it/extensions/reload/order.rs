@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, pause, prompt};
+use crate::support::{Home, Rpc, prompt, until_exists};
 
 /// An extension that counts, saves the number in `session_shutdown` and reads it when it is loaded.
 const COUNTER: &str = r#"import fs from "node:fs";
@@ -117,9 +117,7 @@ const SLOW: &str = r#"import fs from "node:fs";
     };"#;
 
 async fn wait_loading(home: &Home) {
-    while !home.cwd().join("loading").exists() {
-        pause(10).await;
-    }
+    until_exists(&home.cwd().join("loading")).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, is_running, pause, prompt, watches, with_extension};
+use crate::support::{Home, Rpc, is_running, pause, prompt, until_exists, watches, with_extension};
 
 #[tokio::test]
 async fn a_quarantined_extension_returns_when_changed_or_requested() {
@@ -291,9 +291,7 @@ async fn a_save_during_a_reload_causes_another() {
     std::fs::remove_file(&loading).unwrap();
     std::fs::remove_file(home.cwd().join("go")).unwrap();
     home.extension("a.ts", &sayer("1", slow));
-    while !loading.exists() {
-        pause(10).await;
-    }
+    until_exists(&loading).await;
     home.extension("a.ts", &sayer("2", slow));
     home.file("go", "");
     rpc.notified("started 1").await;
@@ -487,7 +485,7 @@ async fn an_abort_ends_a_hanging_load_and_the_last_version_stays() {
     let calm = r#"export default (pi) => pi.registerCommand("go", {
         handler: async (args, ctx) => ctx.ui.notify("goes " + args),
     });"#;
-    for (hang, patience) in [
+    for (hang, delay) in [
         ("await new Promise(() => setInterval(() => {}, 10));", 0),
         ("for (;;);", 1500),
     ] {
@@ -503,11 +501,9 @@ async fn an_abort_ends_a_hanging_load_and_the_last_version_stays() {
         let loading = home.cwd().join("loading");
         rpc.send(&json!({"type": "reload", "id": "hangs"}).to_string())
             .await;
-        while !loading.exists() {
-            pause(10).await;
-        }
+        until_exists(&loading).await;
         std::fs::remove_file(&loading).unwrap();
-        pause(patience).await;
+        pause(delay).await;
         rpc.ok(json!({"type": "abort"})).await;
         let response = rpc.wait("the reload", |line| line["id"] == "hangs").await;
         let report = &response["data"];

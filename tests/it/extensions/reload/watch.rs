@@ -7,7 +7,7 @@ use std::path::Path;
 use model_server::ModelServer;
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, pause, watches};
+use crate::support::{Home, Rpc, pause, until_exists, watches};
 
 /// Starts a home in which files are watched.
 async fn watched(files: &[(&str, &str)]) -> (ModelServer, Home, Rpc) {
@@ -108,9 +108,7 @@ async fn a_save_while_pi_starts_is_loaded() {
     );
     home.extension("a.ts", &slow);
     let mut rpc = home.rpc(&[]);
-    while !home.cwd().join("loading").exists() {
-        pause(5).await;
-    }
+    until_exists(&home.cwd().join("loading")).await;
     home.extension("a.ts", &says("2"));
     home.file("go", "");
     rpc.notified("says 1").await;
