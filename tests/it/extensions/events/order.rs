@@ -249,7 +249,7 @@ async fn a_hanging_handler_costs_its_limit_and_an_abort_nothing() {
     assert_eq!(server.requests().len(), 0);
     rpc.close().await;
 
-    home.settings(json!({"extensionTimeouts": {"handler": 1000}}));
+    home.settings(json!({"extensionTimeouts": {"handler": 2000}}));
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("Yes."));
     rpc.ok(prompt("go")).await;
