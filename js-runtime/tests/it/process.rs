@@ -88,8 +88,8 @@ async fn abandoned_calls_leave_nothing_behind() {
     for round in 0..200_u64 {
         let large = json!("x".repeat(1 << (round % 20)));
         let calls = join_all((0..3).map(|_| js.dispatch("never", large.clone())));
-        let deadline = Duration::from_micros(round * 37 % 3000);
-        assert!(tokio::time::timeout(deadline, calls).await.is_err());
+        let limit = Duration::from_micros(round * 37 % 3000);
+        assert!(tokio::time::timeout(limit, calls).await.is_err());
     }
     assert_eq!(soon(js.dispatch("get", Value::Null)).await, Ok(json!(1)));
     js.runtime.shutdown().await;
